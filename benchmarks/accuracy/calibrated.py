@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.accuracy.specifications import Baselines, count_macs, fit_baselines
 from calibration.datasets import PublishedRow, published_rows
 from calibration.fitting.bands import choose_band, choose_power_band
-from calibration.fitting.cell import UNSEEN_RUNTIME, find_series, known_power
+from calibration.fitting.cell import UNSEEN_RUNTIME, known_power
 from calibration.fitting.intervals import Band, concentrate, even_sides
 from calibration.fitting.networks import name_family
 from calibration.fitting.prices import Fit, log_total
@@ -142,7 +142,7 @@ def validate(*, sealed: bool = False) -> Validation:
     guesses = {IN_SAMPLE: guess(learning, fit, fit_baselines(case.row for case in fit))}
     for name, key in _protocols(fit).items():
         # intervals of boards, releases and cores not measured rest on no past errors
-        guesses[name] = _leave_out(fit, layers, key, known=name not in (LIBRARY, BOARD, CORE),
+        guesses[name] = _leave_out(fit, layers, key,
                                    judged=name not in (LIBRARY, RELEASE, BOARD, CORE),
                                    asked=undescribe(fit) if name == LIBRARY else fit)
     if sealed:
@@ -236,15 +236,15 @@ def _with_energy(cases: Iterable[Case]) -> tuple[Case, ...]:
 
 
 def _leave_out(cases: Sequence[Case], layers: Sequence[Observation],
-               key: Callable[[Case], Hashable | None], *, judged: bool, known: bool,
+               key: Callable[[Case], Hashable | None], *, judged: bool,
                asked: Sequence[Case]) -> tuple[Guess, ...]:
-    """Predict rows `asked` without those of their key; `known`: whether series may be known."""
+    """Predict rows `asked` without those of their key."""
     guesses: list[Guess] = []
     for left in dict.fromkeys(key(case) for case in cases):
         if left is None:
             continue
         rest = [case for case in cases if key(case) != left]
-        out = [case if known else _outside(case, rest) for case in asked if key(case) == left]
+        out = [case for case in asked if key(case) == left]
         # the layers of a core, or of a library, that is held out leave with it
         kept = [layer for layer in layers
                 if layer.cell.core not in {case.observation.cell.core for case in out}
@@ -252,14 +252,6 @@ def _leave_out(cases: Sequence[Case], layers: Sequence[Observation],
         learning = learn([*(case.observation for case in rest), *kept], judged=judged)
         guesses += guess(learning, out, fit_baselines(case.row for case in rest))
     return tuple(guesses)
-
-
-def _outside(case: Case, rest: Sequence[Case]) -> Case:
-    """Return a row as one of a board or library of which nobody's series is known."""
-    seen = case.observation
-    series = find_series(seen.cell.library, seen.cell.release,
-                         [other.observation.cell for other in rest])
-    return replace(case, observation=replace(seen, cell=replace(seen.cell, series=series)))
 
 
 def guess(learning: Learning, cases: Sequence[Case], baselines: Baselines | None = None,
@@ -339,8 +331,7 @@ def _judge_sealed(learning: Learning, fit: Sequence[Case], sealed: Sequence[Case
             return SEALED_KNOWN
         return SEALED_RELEASE if cell.board in boards else SEALED_BOARD
 
-    return {name: guess(learning, [_outside(case, fit) if name == SEALED_BOARD else case
-                                   for case in sealed if kind(case) == name], baselines)
+    return {name: guess(learning, [case for case in sealed if kind(case) == name], baselines)
             for name in (SEALED_KNOWN, SEALED_RELEASE, SEALED_BOARD)}
 
 

@@ -177,6 +177,9 @@ def _mlperf_tiny_rows() -> Iterator[PublishedRow]:
             duplicate=r["dup_of_round"], open_division=r["division"] == "open", own_model=own,
             accelerator=r["accelerator"]))
         project = projects.get(_project(r), {})
+        option = project.get("xcubeai_optimization", "")
+        if runtime in names["builds"].get(option, ()):
+            runtime = f"{runtime}-{option}"
         yield PublishedRow(
             dataset="mlperf_tiny", line=line, edition=r["round"], submitter=r["submitter"],
             board_name=r["board"], board=_find_board(r["board"]), core=_core(r["core"]),

@@ -21,7 +21,6 @@ from calibration.fitting.intervals import (
 )
 from calibration.fitting.prices import Fit, log_total
 from calibration.fitting.validation import (
-    FEWEST,
     HeldOut,
     effective_count,
     leave_out_closely,
@@ -116,20 +115,13 @@ def choose_power_band(fit: Fit, left_out: HeldOut | None, cell: Cell,
 
 
 def _unseen_band(fit: Fit, cell: Cell, boards: int) -> Band:
-    """Student t over what held-out boards, cores, libraries or cells show.
-
-    Of a library on a board that was measured, those of its series alone, where these are enough.
-    """
+    """Student t over what held-out boards, cores, libraries or cells show."""
     cells = fit.evidence.cells
     known = cell.library in {other.library for other in cells}
-    measured = known and cell.board in {other.board for other in cells}
-    own = [row for row, other in enumerate(cells) if measured and other.series == cell.series]
     found = []
     for keys in level_keys(fit, cell):
-        rows = own if len({keys[row] for row in own}) >= FEWEST else range(len(keys))
-        theirs = [keys[row] for row in rows]
-        scale, count = scale_of(leave_out_closely(fit, keys).scores[rows], theirs)
-        found.append(student_band(count if known else len(set(theirs)), scale=scale))
+        scale, count = scale_of(leave_out_closely(fit, keys).scores, keys)
+        found.append(student_band(count if known else len(set(keys)), scale=scale))
     return max(found, key=lambda band: band.up, default=student_band(boards + ASSUMED_BOARDS))
 
 
@@ -152,7 +144,7 @@ def _deviations(fit: Fit, estimate: Estimate, rows: Sequence[int]) -> np.ndarray
 def _source_cells(cell: Cell, measured: Iterable[Cell]) -> tuple[Cell, ...]:
     """Cells that one which was not measured takes its prices from.
 
-    Of a board: its releases. Of an unseen one: the same release on boards of its core, or else of
+    Of a board: its releases. Of an unseen one: the same build on boards of its core, or else of
     its library, whether or not it was measured there.
     """
     measured = tuple(measured)
@@ -161,7 +153,8 @@ def _source_cells(cell: Cell, measured: Iterable[Cell]) -> tuple[Cell, ...]:
     if board or not library:
         return board or measured
     family = tuple(other for other in library if other.core == cell.core) or library
-    return tuple(dict.fromkeys(replace(other, release=cell.release) for other in family))
+    return tuple(dict.fromkeys(replace(other, release=cell.release, option=cell.option)
+                               for other in family))
 
 
 def _measured_band(left_out: HeldOut, cells: Sequence[Cell], usable: Sequence[int], cell: Cell,

@@ -48,8 +48,9 @@ class Cell:
         Position of the release in the library's history.
     stated_sd
         Of powers: relative deviation the board's file states of its run current.
-    series
-        Who published the rows, whose builds and options are alike; "" is whoever calibrates.
+    option
+        Of a release built otherwise than by default, whose code prices are learnt apart of: "time"
+        of "x-cube-ai@9.0.0-time"; "" is the default, and any build whose instructions were counted.
     """
 
     board: str
@@ -57,7 +58,7 @@ class Cell:
     library: str
     release: float
     stated_sd: float = 0.0
-    series: str = ""
+    option: str = ""
 
 
 @entity
@@ -84,7 +85,7 @@ class Estimate:
         return factors
 
 
-def locate(board: str, core: str, runtime: str, series: str = "") -> Cell:
+def locate(board: str, core: str, runtime: str) -> Cell:
     """Return the cell whose prices hold on a board under a runtime.
 
     Parameters
@@ -99,27 +100,13 @@ def locate(board: str, core: str, runtime: str, series: str = "") -> Cell:
     Cell
         With the library the runtime is a release of; an unlisted one is a library of its own.
     """
-    library, release = _positions().get(runtime, (runtime, 0.0))
-    return Cell(board=board, core=core, library=library, release=release, series=series)
+    library, release, option = _positions().get(runtime, (runtime, 0.0, ""))
+    return Cell(board=board, core=core, library=library, release=release, option=option)
 
 
-def find_series(library: str, release: float, measured: Collection[Cell]) -> str:
-    """Return whose builds a board that was not measured takes: of most rows of the nearest release.
-
-    Parameters
-    ----------
-    release
-        Position in its history.
-
-    Returns
-    -------
-    str
-        "" of a library nobody measured.
-    """
-    rows = [cell for cell in measured if cell.library == library]
-    nearest = min((abs(cell.release - release) for cell in rows), default=0.0)
-    found = [cell.series for cell in rows if abs(cell.release - release) == nearest]
-    return max(found, key=found.count, default="")
+def default_build(runtime: str) -> str:
+    """Return a release as built by default, of one built with an option of its lineage."""
+    return runtime.removesuffix(f"-{locate('', '', runtime).option}")
 
 
 def locate_power(board: str, regulator: str, runtime: str, stated_sd: float) -> Cell:
@@ -140,7 +127,7 @@ def locate_power(board: str, regulator: str, runtime: str, stated_sd: float) -> 
     firmware it was measured in. Releases whose tool writes that firmware stand near one another,
     as their lineage's `firmware` says; else each runtime was measured in one of its own.
     """
-    library, release = _positions().get(runtime, (runtime, 0.0))
+    library, release, _ = _positions().get(runtime, (runtime, 0.0, ""))
     if "firmware" not in read_yaml_once(LINEAGES_FILE)["libraries"].get(library, {}):
         library, release = runtime, 0.0
     return Cell(board=board, core=regulator, library=library, release=release, stated_sd=stated_sd)
@@ -163,9 +150,9 @@ def known_power(cell: Cell, measured: Collection[Cell]) -> Cell:
 
 
 @lru_cache(maxsize=1)
-def _positions() -> Mapping[str, tuple[str, float]]:
+def _positions() -> Mapping[str, tuple[str, float, str]]:
     document: Mapping[str, Any] = read_yaml_once(LINEAGES_FILE)
-    positions: dict[str, tuple[str, float]] = {}
+    positions: dict[str, tuple[str, float, str]] = {}
     for library, facts in document["libraries"].items():
         if facts["source"] not in document["sources"]:
             raise FitError(f"{LINEAGES_FILE}:libraries.{library}.source: {facts['source']!r} is "
@@ -175,7 +162,9 @@ def _positions() -> Mapping[str, tuple[str, float]]:
                 if runtime in positions:
                     raise FitError(f"{LINEAGES_FILE}:libraries.{library}: {runtime} is listed "
                                    "twice")
-                positions[runtime] = (library, float(position))
+                ending = runtime.partition("@")[2].partition("-")[2]
+                positions[runtime] = (library, float(position),
+                                      ending if ending in facts.get("options", ()) else "")
     return positions
 
 
@@ -183,7 +172,7 @@ def list_releases(library: str) -> NamedNumbers:
     """Return the runtimes that are releases of a library, with their positions, oldest first."""
     if library == UNSEEN:
         return ((UNSEEN_RUNTIME, 0.0),)
-    found = tuple((runtime, position) for runtime, (name, position) in _positions().items()
+    found = tuple((runtime, position) for runtime, (name, position, _) in _positions().items()
                   if name == library)
     return found or ((library, 0.0),)
 

@@ -9,6 +9,7 @@ was learnt from and the counts they were priced with, so that a stale one is not
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, field, fields, is_dataclass, replace
 from functools import lru_cache
@@ -182,9 +183,7 @@ class Support:
 class Entry:
     """Prices of one board under one runtime; null stands for a board, or a core, not measured.
 
-    `powers_of` says whose the energy prices are where no row of the entry measured energy, and
-    `publisher` whose rows say how the library was built: `publisher_factor` of that is in each
-    price of time.
+    `powers_of` says whose the energy prices are where no row of the entry measured energy.
     """
 
     __pydantic_config__: ClassVar[Any] = STRICT
@@ -195,14 +194,15 @@ class Entry:
     energy: Learnt | None = None
     support: Support
     powers_of: str = ""
-    publisher: str = ""
-    publisher_factor: Positive = 1.0
 
     @property
     def powers_are_own(self) -> bool:
         """Whether energy was measured on this board, not on others."""
         return self.board is not None and self.powers_of in ("", self.board)
 
+
+FORMER = re.compile(r"^ +publisher(_factor)?: .*", re.MULTILINE)
+"""Keys of entries that files written until 2026-12-01 have, which change no price."""
 
 DOUBTED, CONTRADICTING = "doubted", "contradicting"
 DOUBTS = {DOUBTED: "powers were learnt from an energy that can hardly be right",
@@ -315,7 +315,7 @@ def _validate(path: Path, content: bytes) -> Overlay:
     from pydantic import TypeAdapter, ValidationError
 
     with reworded((DocumentError, UnicodeDecodeError), FitError, f"{path}: cannot be read: "):
-        document = parse_yaml(content.decode())
+        document = parse_yaml(FORMER.sub("", content.decode()))
     if not isinstance(document, dict) or "library" not in document:
         raise FitError(f"{path}: {'is empty' if document is None else 'is no overlay'}; accepted: "
                        "a file of learnt prices that `twin calibrate` wrote")

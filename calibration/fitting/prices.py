@@ -197,6 +197,19 @@ class Fit:
         leverage: np.ndarray = np.einsum("ij,ji->i", self.explained, self.precision)
         return leverage
 
+    def doubted(self, whole: np.ndarray) -> np.ndarray:
+        """Return the variance beyond what is stated that rows got for lying far off (Huber).
+
+        Parameters
+        ----------
+        whole
+            Shape (rows,): whether what all rows of its network got is to be counted, too.
+        """
+        stated = self.noise.row_sds(self.evidence)**2
+        networks = (self.noise.network_sd * self.evidence.concentration)**2
+        errors = np.diag(np.linalg.inv(self.precision) - self.explained) - networks
+        return np.asarray(np.where(whole, errors, stated / self.row_weights) - stated)
+
     @property
     def log_evidence(self) -> float:
         """Log probability of the rows with prices integrated out, up to a constant.
@@ -214,7 +227,7 @@ class Fit:
         for part in self.prior.parts:
             common = relate(part.level, self.evidence.cells, [cell])
             cross += common * (self.shares @ part.covariance)
-        before = self.prior.of(cell.stated_sd)
+        before = self.prior.of(cell.stated_sd, cell.option)
         after = before - cross.T @ self.precision @ cross
         log = _bounded(self.prior.mean + cross.T @ self.pull, self.prior)
         return Estimate(names=self.prior.names, log=log, prior_covariance=before,

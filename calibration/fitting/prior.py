@@ -4,12 +4,12 @@ A price is held as the logarithm of its ratio to what the datasheet, or the lowe
 The price of one board and runtime is a sum of deviations, each shared by those who have something
 in common:
 
-    log price = mean + everything + library + core + release + series + board
+    log price = mean + everything + library + core + release + option + board
                 + (core and release), or of currents (board and release)
 
 and, of currents, the error of a board's file, as large as the file states.
 
-A series is who published rows: builds and options of one are alike, release by release.
+An option is how a release was built where not by default: all releases built with it share it.
 
 So what one board teaches informs others of its family, and an unseen one keeps the spread of those
 it is unlike. Each deviation has a part common to all prices (a faster compiler moves everything)
@@ -29,8 +29,13 @@ from calibration.fitting.cell import PARTS, Cell
 from hwmodels.errors import check_word
 from hwmodels.frozen import entity, frozen
 
-RELEASES = 3.0
+RELEASES = 4.0
 """Releases of a library after which what two have in common has fallen to 1/e; assumed."""
+
+WINDOWED = 0.7
+"""Share of what an option changes of other kernels that multiply, in convolutions with a window:
+by the scores of rows held out, of 0, 0.3, 0.5, 0.7 and 1.
+"""
 
 PART_SD = 0.25
 """By how much each of two parts of a price may differ from it; chosen by leaving networks out."""
@@ -44,7 +49,7 @@ but the dense autoencoder's, follow all prices alone.
 WAITING = ("memory", "stream")
 """Prices of time that wait for memories: faster code shortens no waiting, a board's memories do."""
 
-LEVELS = ("everything", "library", "core", "release", "series", "board", "build", "cell", "file")
+LEVELS = ("everything", "library", "core", "release", "option", "board", "build", "cell", "file")
 """What two cells may have in common; "build" is the code of one release for one core, "cell" one
 board under one firmware, "file" the error of a board's file, in multiples of the deviation it
 states.
@@ -94,12 +99,10 @@ class Prior:
         """Of one cell whose file is exact: the sum of its parts."""
         return self.of(0.0)
 
-    def of(self, stated_sd: float) -> np.ndarray:
+    def of(self, stated_sd: float, option: str = "") -> np.ndarray:
         """Return the covariance of one cell on its own, whose file states a deviation."""
-        total: np.ndarray = np.sum([
-            part.covariance * (stated_sd**2 if part.level == "file" else 1.0)
-            for part in self.parts], axis=0)
-        return total
+        known = {"file": stated_sd**2, "option": float(option != "")}
+        return np.asarray(sum(part.covariance * known.get(part.level, 1.0) for part in self.parts))
 
 
 @frozen
@@ -110,9 +113,9 @@ class Spread:
     ----------
     everything
         Common to all prices everywhere: networks are not what prices were stated of.
-    library, core, release, series, board, build, cell
+    library, core, release, option, board, build, cell
         Common to all prices of those who share the level; 0 is none, as of `everything`.
-    own_core, own_release, own_series, own_board, own_build, own_cell
+    own_core, own_release, own_board, own_build, own_cell
         Of each price by itself, as a share of its stated deviation: what is little known of a
         library differs more between its releases. A library's own are stated, not learnt.
     network
@@ -125,13 +128,12 @@ class Spread:
     library: float = 0.3
     core: float = 0.1
     release: float = 0.14
-    series: float = 0.14
+    option: float = 0.14
     board: float = 0.05
     build: float = 0.03
     cell: float = 0.0
     own_core: float = 0.3
     own_release: float = 0.3
-    own_series: float = 0.0
     own_board: float = 0.15
     own_build: float = 0.1
     own_cell: float = 0.0
@@ -171,10 +173,12 @@ def share(names: Sequence[str], level: str) -> np.ndarray:
 
     Of currents all. Of time those of `PRODUCTS`: a release, an option or a compiler makes kernels
     faster that multiply and accumulate, and says nothing of copies, pooling or calls; of a board's
-    those that wait for its memories, too.
+    those that wait for its memories, too; of an option's those with a window `WINDOWED`.
     """
     moved = np.array(["stream" not in names or PARTS.get(name, name) in PRODUCTS
-                      or (level == "board" and name in WAITING) for name in names])
+                      or (level == "board" and name in WAITING) for name in names], dtype=float)
+    if level == "option":
+        moved[[PARTS.get(name, name) == "conv" for name in names]] *= WINDOWED
     return np.outer(moved, moved)
 
 
@@ -249,9 +253,7 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
     def same(name: str) -> np.ndarray:
         here = np.array([getattr(cell, name) for cell in left], dtype=object)
         there = np.array([getattr(cell, name) for cell in right], dtype=object)
-        equal: np.ndarray = (here[:, None] == there[None, :]) & (
-            (here[:, None] != "") | (name == "series"))
-        return equal.astype(np.float64)
+        return np.asarray((here[:, None] == there[None, :]) & (here[:, None] != ""), np.float64)
 
     if level == "everything":
         return np.ones((len(left), len(right)))
@@ -262,8 +264,6 @@ def relate(level: str, left: Sequence[Cell], right: Sequence[Cell]) -> np.ndarra
         return same(level)
     distance = np.abs(np.subtract.outer(*(
         [cell.release for cell in side] for side in (left, right))))
-    shared = same("library") * np.exp(-distance / RELEASES)
-    if level == "release":
-        return np.asarray(shared)
-    related: np.ndarray = shared * same({"build": "core", "cell": "board"}.get(level, level))
-    return related
+    fading = np.exp(-distance / (np.inf if level == "option" else RELEASES))
+    named = {"release": "library", "build": "core", "cell": "board"}.get(level, level)
+    return np.asarray(same("library") * fading * same(named))

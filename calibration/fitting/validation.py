@@ -60,8 +60,10 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     Notes
     -----
     With P = S^-1 and g the rows of a key, the errors held out are P_gg^-1 (P r)_g and their
-    covariance is P_gg^-1: the rest of the rows, conditioned on in closed form. Ignores that shares
-    and doubts would move a little. What rows are beyond the rest is added to their deviations.
+    covariance is P_gg^-1: the rest of the rows, conditioned on in closed form. That a row, or all
+    rows of a network, disagree is not known of those held out: their own errors are as stated.
+    Ignores that shares and doubts of the rest would move a little. What rows are beyond the rest
+    is added to their deviations.
 
     References
     ----------
@@ -70,11 +72,14 @@ def leave_out_closely(fit: Fit, keys: Sequence[Hashable]) -> HeldOut:
     if len(keys) != len(fit.evidence):
         raise FitError(f"{len(keys)} keys for {len(fit.evidence)} rows")
     errors, sds = np.full(len(keys), np.nan), np.full(len(keys), np.nan)
+    groups = fit.evidence.groups
+    pairs = tuple(zip(keys, groups, strict=True))
+    known = fit.doubted(np.array([pairs.count(one) == groups.count(one[1]) for one in pairs]))
     for rows in list_by_key((key, row) for row, key in enumerate(keys)).values():
         if len(rows) < len(keys):
             covariance = np.linalg.inv(fit.precision[np.ix_(rows, rows)])
             errors[rows] = covariance @ fit.pull[rows]
-            sds[rows] = np.sqrt(np.diag(covariance)) + fit.evidence.beyond(rows)
+            sds[rows] = np.sqrt(np.diag(covariance) - known[rows]) + fit.evidence.beyond(rows)
     return HeldOut(log_errors=errors, sds=sds, keys=tuple(keys))
 
 

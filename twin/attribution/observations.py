@@ -143,7 +143,7 @@ def observe_any(rows: Iterable[PublishedRow]) -> tuple[Observation, ...]:
         found.append(Observation(
             label=f"{row.dataset}:{row.line}", source=row.source, network=name_network(row.model),
             runtime=row.runtime, design=design, arena=deployment.arena, clock_hz=row.clock_hz,
-            cell=_cell(deployment, row.runtime, row.dataset),
+            cell=_cell(deployment, row.runtime),
             cycles=row.latency_ms * 1e-3 * row.clock_hz,
             energy_pj=row.energy_uj * 1e6 if row.judges_energy and row.energy_uj else None,
             supply_v=row.supply_v, power=_power_cell(deployment, row.runtime)))
@@ -327,8 +327,8 @@ def _observe_layers(whole: Observation, layers: Mapping[str, tuple[int, float]],
     return tuple(found)
 
 
-def _cell(deployment: Deployment, runtime: str, series: str = "") -> Cell:
-    return locate(deployment.board.name, deployment.board.core.model, runtime, series)
+def _cell(deployment: Deployment, runtime: str) -> Cell:
+    return locate(deployment.board.name, deployment.board.core.model, runtime)
 
 
 def _power_cell(deployment: Deployment, runtime: str) -> Cell:

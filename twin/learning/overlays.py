@@ -16,9 +16,9 @@ from calibration.fitting.between import Between, learn_between
 from calibration.fitting.cell import (
     UNSEEN,
     Cell,
-    find_series,
     known_power,
     list_releases,
+    locate,
     locate_power,
 )
 from calibration.fitting.identification import identify
@@ -63,7 +63,7 @@ ENERGY_SD = {"activity": 0.08, "stall": 0.1, "memory": 0.1, "clock_tree": 0.08, 
 three boards cannot tell. What a file states of its run current is of all of them: `Cell.stated_sd`.
 """
 
-ENERGY_SPREAD = Spread(everything=0.3, library=0.0, core=0.1, release=0.1, series=0.0, board=0.1,
+ENERGY_SPREAD = Spread(everything=0.3, library=0.0, core=0.1, release=0.1, option=0.0, board=0.1,
                        build=0.0, cell=0.05, own_core=0.0, own_release=0.0, own_board=0.15,
                        own_build=0.0, own_cell=0.1, network=0.02, row=0.02)
 """Before the data. A current is a fact of the board, so libraries and their releases are none of
@@ -182,21 +182,18 @@ def make_overlays(learning: Learning) -> dict[tuple[str, str | None], Overlay]:
         between libraries.
     """
     overlays: dict[tuple[str, str | None], Overlay] = {}
-    cells = [one.cell for one in learning.observations]
     for library in (*dict.fromkeys(o.cell.library for o in learning.observations), ""):
         measured = [o for o in learning.observations if library in (o.cell.library, "")]
-        releases = list_releases(library or UNSEEN)
-        places = {(o.cell.board, o.cell.core): o.cell.series for o in measured}
-        for (board, core), series in places.items():
+        releases = [(runtime, replace(locate("", "", runtime), library=library))
+                    for runtime, _ in list_releases(library or UNSEEN)]
+        for board, core in dict.fromkeys((o.cell.board, o.cell.core) for o in measured):
             overlays[library, board] = _overlay(learning, library, [
-                make_entry(learning, Cell(board=board, core=core, library=library,
-                                          release=position, series=series), runtime)
-                for runtime, position in releases])
+                make_entry(learning, replace(cell, board=board, core=core), runtime)
+                for runtime, cell in releases])
         unseen_cores = [*dict.fromkeys(o.cell.core for o in learning.observations), ""]
         overlays[library, None] = _overlay(learning, library, [
-            make_entry(learning, Cell(board="", core=core, library=library, release=position,
-                                      series=find_series(library, position, cells)),
-                       runtime) for core in unseen_cores for runtime, position in releases])
+            make_entry(learning, replace(cell, core=core), runtime)
+            for core in unseen_cores for runtime, cell in releases])
     overlays["", None] = replace(overlays["", None], powers=learn_powers(learning))
     return overlays
 
@@ -273,9 +270,7 @@ def make_entry(learning: Learning, cell: Cell, runtime: str) -> Entry:
         power = locate_power(cell.board, here[0].core, runtime, here[0].stated_sd)
         if known_power(power, here) == power:
             energy = _learn_power(learning, fit, power)
-    logs = [learning.time.estimate(one).log for one in (cell, replace(cell, series=""))]
     return Entry(
-        publisher=cell.series, publisher_factor=_six(math.exp((logs[0] - logs[1])[0])),
         board=cell.board or None, core=cell.core or None, runtime=runtime, energy=energy,
         time=make_learnt(learning.time, choose_band(learning.time, learning.left_out, cell,
                                                     boards), cell),

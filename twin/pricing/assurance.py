@@ -58,7 +58,7 @@ from twin.pricing.itemised import (
     split_layers,
 )
 from twin.pricing.prediction import Prediction
-from twin.pricing.price_names import STREAM, TIME_PRICES
+from twin.pricing.price_names import ENERGY_PRICES, STREAM, TIME_PRICES
 from twin.pricing.structure import structure_key
 
 NOTABLE_SHARE = 0.1
@@ -266,7 +266,8 @@ def bound_energies(calibration: Calibration, terms: Floats, time_sd: Floats, tim
     spread : float or ndarray of float, (...)
         As for `deviation`.
     factors : ndarray of float, (..., energy prices)
-        On stated prices: on a board nobody measured intervals reach what its file states.
+        On stated prices: on a board nobody measured intervals reach what its file states of the
+        run current, whatever the shares of other currents are.
     least
         The least the power is known to.
     """
@@ -278,7 +279,7 @@ def bound_energies(calibration: Calibration, terms: Floats, time_sd: Floats, tim
         sd = np.maximum(deviation(estimate, learnt, terms / whole[..., None], spread), least)
     low, high = find_ends(whole * 1e-6, (time_sd, time_band), (sd, band))
     if not calibration.entry.powers_are_own:
-        stated = (terms / factors).sum(axis=-1) * 1e-6
+        stated = whole / factors[..., ENERGY_PRICES.index("activity")] * 1e-6
         low, high = np.minimum(low, stated), np.maximum(high, stated)
     return low, high
 
@@ -331,7 +332,6 @@ def assure(prediction: Prediction, calibration: Calibration, temperature: str) -
             not calibration.name_changes(deployed, ("power",))),
         powers=calibration.power_basis if prediction.energy_uj is not None else "",
         version=calibration.version, by_shape=calibration.share_by_shape(work.shares[0]),
-        publisher=entry.publisher, publisher_factor=entry.publisher_factor,
         layers=tuple(LayerCertainty(energy_uj=energy, time_us=bound(
             layer.time_us, sd, replace(layer_band, down=down)))
             for layer, sd, down, energy in zip(prediction.layers, sds.tolist(), downs.tolist(),

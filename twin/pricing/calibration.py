@@ -294,7 +294,7 @@ def _state_image(powers: Calibration, runtime: str) -> Calibration:
     blank = replace(powers.entry.time, log=(0.0,) * len(TIME_PRICES), network_sd=0.0, row_sd=0.0,
                     rows=0, tied=(), confused=(), residuals={}, between_sd=0.0)
     entry = replace(powers.entry, runtime=runtime, time=state_core(blank, IMAGE),
-                    support=Support(), publisher="", publisher_factor=1.0)
+                    support=Support())
     return replace(powers, entry=entry, counted=IMAGE, operators={},
                    time=entry.time.estimate(TIME_PRICES))
 

@@ -50,8 +50,6 @@ class Certainty:
         Of the learnt prices.
     by_shape
         Share of the time that prices parted by the shape of layers add: `fitting.cell.PARTS`.
-    publisher, publisher_factor
-        Whose rows say how the library was built, and the factor of that in each price.
     measured
         Whether rows behind it are of this board and library, and not all of an emulated board.
     boards
@@ -77,5 +75,3 @@ class Certainty:
     powers: str = ""
     version: str = ""
     by_shape: float = 0.0
-    publisher: str = ""
-    publisher_factor: float = 1.0

@@ -262,9 +262,6 @@ class Calibration(TypedDict):
     version: NotRequired[Annotated[str, Says("of the learnt prices: of others it is another")]]
     by_shape: NotRequired[Annotated[float, Says(
         "share of the time that prices parted by the shape of layers add")]]
-    publisher: NotRequired[Annotated[str, Says(
-        "whose published results say how the library was built")]]
-    publisher_factor: NotRequired[Annotated[float, Says("of that, in each price of time")]]
 
 
 class LargestCause(TypedDict):

@@ -35,7 +35,7 @@ def fit_row(**wanted):
 def test_a_row_is_normalised():
     # mlperf_tiny/results.csv: v1.2, STMicroelectronics, NUCLEO_L4R5ZI, vww
     row = fit_row(edition="v1.2", board="nucleo_l4r5zi", model="vww")
-    assert row.runtime == "x-cube-ai@9.0.0"
+    assert row.runtime == "x-cube-ai@9.0.0-time"  # as its project file says
     assert (row.latency_ms, row.energy_uj, row.supply_v) == (88.925, 3894.566, 1.8)
     assert (row.clock_hz, row.core, row.precision) == (120e6, "cortex-m4", "int8")
     assert row.drops_dead_channels is True
@@ -125,6 +125,16 @@ def test_projects_from_9_0_0_on_state_one_option():
             and not row["xcubeai_optimization"]} == {"NUCLEO_L4R5ZI"}
 
 
+def test_a_build_is_part_of_the_runtime_where_its_option_shows():
+    built = {(row.edition, row.board): row.runtime for row in published_rows(use="all")
+             if row.dataset == "mlperf_tiny" and row.submitter == "STMicroelectronics"}
+    assert built["v1.0", "nucleo_u575zi_q"] == built["v1.0", "nucleo_l4r5zi"] == "x-cube-ai@7.3.0"
+    assert built["v1.2", "nucleo_u575zi_q"] == "x-cube-ai@9.0.0-time"
+    assert built["v1.3", "nucleo_u575zi_q"] == "x-cube-ai@10.2.0-time"
+    assert not [row for row in published_rows(use="all") if row.dataset == "stm32_zoo"
+                and str(row.runtime).endswith("-time")]
+
+
 def test_zoo_row_points_to_its_layer_list():
     # stm32_zoo/measured.csv: fdmobilenet_0.25_128 on STM32H747I-DISCO with STM32Cube.AI 7.3.0
     row = fit_row(board="stm32h747i_disco", runtime="x-cube-ai@7.3.0", latency_ms=21.97)
@@ -135,7 +145,8 @@ def test_zoo_row_points_to_its_layer_list():
 
 def test_dead_channels_follow_the_version():
     expected = {"x-cube-ai@7.1.0": False, "x-cube-ai@7.3.0": False, "x-cube-ai@8.0.0": False,
-                "x-cube-ai@8.1.0": True, "x-cube-ai@9.0.0": True, "microtvm-cmsis-nn@2022": False,
+                "x-cube-ai@8.1.0": True, "x-cube-ai@9.0.0-time": True,
+                "microtvm-cmsis-nn@2022": False,
                 "tflm-cmsis-nn@2021": False, "onnc-cmsis-nn-legacy@b966796": True}
     seen = {row.runtime: row.drops_dead_channels for row in published_rows(use="all")}
     assert {name: seen[name] for name in expected} == expected

@@ -98,6 +98,8 @@ def test_prices_are_borrowed_from_releases_of_the_board_or_boards_of_the_core(fi
     assert bands._source_cells(replace(again, board="new"), cells) == tuple(
         replace(one, release=5.0) for one in cells if one.core == cells[0].core)
     assert bands._source_cells(replace(again, library="other"), cells) == cells
+    built = replace(again, board="new", option="time")  # not the option of what is borrowed from
+    assert {one.option for one in bands._source_cells(built, cells)} == {"time"}
 
 
 def test_powers_of_a_known_board_are_held_to_firmwares_and_of_a_stranger_to_boards(

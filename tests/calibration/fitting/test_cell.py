@@ -1,4 +1,4 @@
-"""Which prices hold where: releases in their order, whose builds and whose powers are taken."""
+"""Which prices hold where: releases in order, their options, and whose powers are taken."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from calibration.fitting.cell import (
     UNSEEN,
     UNSEEN_RUNTIME,
     Cell,
-    find_series,
     known_power,
     list_measured,
     list_releases,
@@ -17,8 +16,8 @@ from calibration.fitting.cell import (
 )
 
 
-def cell(board="b", library="lib", release=0.0, series="", core="m4"):
-    return Cell(board=board, core=core, library=library, release=release, series=series)
+def cell(board="b", library="lib", release=0.0, core="m4"):
+    return Cell(board=board, core=core, library=library, release=release)
 
 
 def test_releases_of_a_library_stand_in_their_order():
@@ -29,29 +28,17 @@ def test_releases_of_a_library_stand_in_their_order():
     assert [positions[one] for one in ours] == sorted({positions[one] for one in ours})
     assert list(positions.values()) == sorted(positions.values())
     for runtime, release in positions.items():
-        found = locate("b", "m4", runtime, "who")
+        found = locate("b", "m4", runtime)
         assert (found.library, found.release) == (library, release)
-        assert (found.board, found.core, found.series, found.stated_sd) == ("b", "m4", "who", 0.0)
+        assert (found.board, found.core, found.stated_sd) == ("b", "m4", 0.0)
+        assert found.option == ("time" if runtime.endswith("-time") else "")
 
 
 def test_a_runtime_nobody_listed_is_a_library_of_its_own():
     found = locate("b", "m4", "made@1")
-    assert (found.library, found.release, found.series) == ("made@1", 0.0, "")
+    assert (found.library, found.release, found.option) == ("made@1", 0.0, "")
     assert list_releases("made@1") == (("made@1", 0.0),)
     assert list_releases(UNSEEN) == ((UNSEEN_RUNTIME, 0.0),)
-
-
-@pytest.mark.parametrize(("release", "library", "series"), [
-    (0.0, "lib", "first"), (1.0, "lib", "first"), (1.6, "lib", "second"), (9.0, "lib", "third"),
-    (0.0, "other", ""), (2.4, "lib", "second")])
-def test_a_board_not_measured_takes_the_builds_of_most_rows_of_the_nearest_release(
-        release, library, series):
-    measured = [cell(release=0.0, series="first"), cell(release=2.0, series="second"),
-                cell(release=2.0, series="rare"), cell(release=2.0, series="second"),
-                cell(release=5.0, series="third"), cell(library="else", series="else")]
-    if release == 1.0:  # as near to either: what most of both are
-        measured += [cell(release=0.0, series="first")] * 2
-    assert find_series(library, release, measured) == series
 
 
 def test_powers_are_of_a_firmware_which_most_runtimes_have_to_themselves():

@@ -124,8 +124,8 @@ def test_a_release_between_two_measured_ones_is_interpolated() -> None:
     means = [fit.estimate(Cell(board="one", core="cortex-m4", library="lib",
                                release=release)).log.mean() for release in (0.0, 2.0, 4.0)]
     assert means[0] > means[1] > means[2]
-    # what two releases share falls by e over three of them (fit_prior.RELEASES)
-    assert relate("release", [old], [new])[0, 0] == pytest.approx(math.exp(-4 / 3))
+    # what two releases share falls by e over four of them (fit_prior.RELEASES)
+    assert relate("release", [old], [new])[0, 0] == pytest.approx(math.exp(-4 / 4))
 
 
 def test_what_the_data_cannot_tell_is_named_and_keeps_its_prior() -> None:

@@ -63,6 +63,16 @@ def test_doubt_about_powers_adds_to_those_measured_on_this_board_alone() -> None
     assert doubted.data.kinds == ("published", "doubted")
 
 
+def test_a_file_of_before_builds_had_options_is_read(tmp_path: Path) -> None:
+    path = write_overlay(tmp_path / "one.yaml", make_overlay(make_entry("one", "cortex-m4")))
+    new = read_overlay(path)
+    text = path.read_text(encoding="utf-8").replace(
+        "  powers_of: ''", "  powers_of: ''\n  publisher: zoo\n  publisher_factor: 1.1")
+    assert "publisher" in text
+    path.write_text(text, encoding="utf-8")
+    assert read_overlay(path) == new
+
+
 @pytest.mark.parametrize(("old", "new", "words"), [
     ("down: 1.5", "down: -1.5", r"one\.yaml:entries\.0\.time\.band\.down: "),
     ("board: one", "bord: one", r"one\.yaml:entries\.0\.board: "),

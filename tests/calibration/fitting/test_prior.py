@@ -23,7 +23,7 @@ from calibration.fitting.prior import (
     share,
 )
 
-HERE = Cell(board="one", core="m4", library="lib", release=2.0, stated_sd=0.2, series="who")
+HERE = Cell(board="one", core="m4", library="lib", release=2.0, stated_sd=0.2, option="who")
 
 
 @pytest.mark.parametrize(("level", "change", "shared"), [
@@ -33,8 +33,8 @@ HERE = Cell(board="one", core="m4", library="lib", release=2.0, stated_sd=0.2, s
     ("board", {"library": "else"}, 1.0), ("board", {"board": "two"}, 0.0),
     ("release", {"board": "two"}, 1.0), ("release", {"release": 5.0}, math.exp(-3 / RELEASES)),
     ("release", {"release": 1.0}, math.exp(-1 / RELEASES)), ("release", {"library": "else"}, 0.0),
-    ("series", {"board": "two"}, 1.0), ("series", {"series": "else"}, 0.0),
-    ("series", {"release": 5.0}, math.exp(-3 / RELEASES)),
+    ("option", {"board": "two"}, 1.0), ("option", {"option": "else"}, 0.0),
+    ("option", {"release": 5.0}, 1.0), ("option", {"library": "else"}, 0.0),
     ("build", {"board": "two"}, 1.0), ("build", {"core": "m7"}, 0.0),
     ("cell", {"core": "m7"}, 1.0), ("cell", {"board": "two"}, 0.0),
     ("file", {"library": "else"}, 0.04), ("file", {"stated_sd": 0.5}, 0.1),
@@ -45,11 +45,11 @@ def test_two_cells_share_a_level_where_what_names_it_is_the_same(level, change, 
     assert relate(level, [other], [HERE])[0, 0] == pytest.approx(shared)
 
 
-def test_what_is_not_measured_shares_nothing_by_its_empty_name_but_a_series():
+def test_what_is_not_measured_or_built_by_default_shares_nothing_by_its_empty_name():
     nobody = Cell(board="", core="", library="", release=0.0)
-    for level in ("library", "core", "board", "release", "cell", "build"):
+    for level in ("library", "core", "board", "release", "option", "cell", "build"):
         assert relate(level, [nobody], [nobody])[0, 0] == 0.0
-    assert relate("series", [replace(HERE, series="")], [replace(HERE, series="")])[0, 0] == 1.0
+    assert relate("option", [replace(HERE, option="")], [replace(HERE, option="")])[0, 0] == 0.0
 
 
 def test_what_a_level_has_in_common_moves_some_prices_of_time_and_all_of_currents():
@@ -67,7 +67,8 @@ def test_parts_add_up_to_the_covariance_and_a_files_error_as_it_states(library, 
     assert [part.level for part in prior.parts] == levels
     parts = {part.level: part.covariance for part in prior.parts}
     assert prior.covariance == pytest.approx(sum(
-        part for level, part in parts.items() if level != "file"))
+        part for level, part in parts.items() if level not in ("file", "option")))
+    assert prior.of(0.0, "time") == pytest.approx(prior.covariance + parts["option"])
     if "file" in parts:
         assert prior.of(0.5) - prior.covariance == pytest.approx(0.25 * parts["file"])
     assert prior.mean.tolist() == [0.0, 0.0]

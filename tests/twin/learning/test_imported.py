@@ -144,7 +144,7 @@ def test_a_stated_library_without_code_for_the_core_is_refused(tmp_path, kws):
 
 
 def test_a_library_is_told_only_where_one_alone_explains_the_time(tmp_path, kws):
-    slow = twin.import_log("tflm", write_log(tmp_path, kws, 4), board=BOARD, model="kws",
+    slow = twin.import_log("tflm", write_log(tmp_path, kws, 3.8), board=BOARD, model="kws",
                            clock_hz=TICKS_HZ, output=tmp_path / "slow")
     assert slow.measurement.header.runtime == "tflm"
     assert any("cannot infer the runtime from the time" in one

@@ -273,9 +273,6 @@ def interval_pairs(prediction: Prediction) -> Pairs:
     if sure.version:
         pairs.append(("prices", f"version {sure.version}; factors by layer shape change the time "
                                 f"by {sure.by_shape:+.1%}"))
-    if sure.publisher:
-        pairs.append(("built as by", f"{sure.publisher}, whose builds change each price by "
-                                     f"{sure.publisher_factor - 1:+.1%}"))
     pairs += [("extrapolating", reason) for reason in sure.extrapolating]
     if sure.unidentified:
         pairs.append(("not identified", ", ".join(sure.unidentified)
