@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
-from calibration.fitting.cell import Measured, list_measured, locate
+from calibration.fitting.cell import Measured, default_build, list_measured, locate
 from hwmodels.board.facts import Board
 from hwmodels.isa import load_isa
 from twin.deployment.support import (
@@ -84,8 +84,8 @@ def newest_release(name: str, board: Board) -> tuple[Runtime, str]:
 
     Notes
     -----
-    The newest release that was measured on the board, else the newest whose instructions were
-    counted, else the newest measured on the core, else the file's default.
+    The newest build that was measured on the board, else the newest release whose instructions were
+    counted, else the newest measured on the core, as built by default, else the file's default.
     """
     runtime = load_runtime(name)
     if "@" in name or name.partition("@")[0] != runtime.name:
@@ -97,6 +97,7 @@ def newest_release(name: str, board: Board) -> tuple[Runtime, str]:
         return runtime, ""
     newest = counted or max(
         near, key=lambda row: locate(row.board, row.core, row.runtime).release).runtime
+    newest = newest if here else default_build(newest)
     if newest == runtime.identity:
         return runtime, ""
     return load_runtime(newest), (
@@ -218,13 +219,15 @@ def _note_default(graph: Graph, runtime: Runtime, board: Board) -> tuple[str, ..
     """Say which runtime nobody asked for, what refuses the network, and what else was measured."""
     shipped = list_shipped(board.soc)
     why = f"what {shipped[runtime.name]} builds" if runtime.name in shipped else "the portable one"
+    option = locate("", "", runtime.identity).option
+    why += f" with option {option}" if option else " by default"
     first = next(iter(list_made_for(graph) or list_defaults(board)))
     refused = "" if runs(graph, first, board) else f"; {first.identity} does not run this network"
     here = {row.runtime for row in list_measured() if row.board == board.measured_name}
     others = [name for name in list_best(board) if name in here and name != runtime.identity
               and runs(graph, load_runtime(name), board)]
     also = f"; also measured on this board: {', '.join(others)}" if others else ""
-    return (f"runtime: {runtime.identity}, {why} by default: none was asked for{refused}{also}",)
+    return (f"runtime: {runtime.identity}, {why}: none was asked for{refused}{also}",)
 
 
 def find_compiler(path: str) -> Runtime | None:

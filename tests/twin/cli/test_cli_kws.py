@@ -188,7 +188,7 @@ def test_models_are_listed_and_exported(tmp_path):
 
 
 def test_a_name_is_no_deployment():
-    with pytest.raises(UsageError, match=r"accepted: twin\.deploy\('kws', board\)"):
+    with pytest.raises(UsageError, match=r"accepted: twin\.deploy\(model, board\)"):
         twin.predict("kws")
 
 

@@ -46,10 +46,10 @@ def test_the_first_screen_answers() -> None:
     assert "90 % interval" in pairs["time"] and "90 % interval" in pairs["energy"]
     assert pairs["fits"].startswith("RAM ") and " of 640 KiB, flash " in pairs["fits"]
     assert pairs["arena"] == "AI_NETWORK_DATA_ACTIVATIONS_SIZE >= 10,560 bytes"
-    assert pairs["library"].startswith("x-cube-ai@9.0.0, ") and "its loops" in pairs["library"]
+    assert pairs["library"].startswith("x-cube-ai@9.0.0-time, ") and "its loops" in pairs["library"]
     assert pairs["mostly"] == "33 % alu: requantisation and addresses of depthwise convolutions"
     command = pairs["helps"].rpartition("; ")[2].strip("`")
-    assert command == "twin advise kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0.0 --max-ms 37"
+    assert command == "twin advise kws -b nucleo_l4r5zi --runtime x-cube-ai@9.0.0-time --max-ms 37"
     ran = CliRunner().invoke(app, command.split()[1:])
     assert ran.exit_code == 0, ran.stderr
     lines = ended.stdout.partition("\n\n")[0].splitlines()

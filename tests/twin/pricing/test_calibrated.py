@@ -53,7 +53,7 @@ from twin.reports.tables.studies import head_grade
 from twin.runtimes import load_runtime
 from twin.studies.points import Deployer
 
-BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0"
+BOARD, RUNTIME = "nucleo_l4r5zi", "x-cube-ai@9.0.0-time"
 
 
 @pytest.fixture(scope="module")
@@ -457,7 +457,7 @@ def test_a_change_shares_its_draws_with_what_it_is_compared_to(kws) -> None:
 
 def test_counts_of_assumed_loops_are_no_surer_than_the_loops() -> None:
     """A little by another cache is not certain under a closed library; by fewer waits it is."""
-    base = deploy("kws", "nucleo_u575zi_q", runtime="x-cube-ai@10.2.0")
+    base = deploy("kws", "nucleo_u575zi_q", runtime="x-cube-ai@10.2.0-time")
     before = predict_calibrated(base)
 
     def odds(path: str, value: object) -> float:

@@ -117,7 +117,7 @@ def test_myths_are_named(term, truth):
 
 
 def test_macs_a_learnt_factor_shortens_still_take_the_core_its_issue_slots():
-    learnt, stated = (predict(deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0"),
+    learnt, stated = (predict(deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0.0-time"),
                               calibration=prices) for prices in ("auto", "none"))
     assert learnt.bill.cycles("cpu", "mac") < 0.7 * stated.bill.cycles("cpu", "mac")
     assert least_mac_us(learnt) == pytest.approx(bill_time_us(stated, stated.bill, "mac"))

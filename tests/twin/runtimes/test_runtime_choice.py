@@ -52,7 +52,7 @@ def test_the_default_of_every_runtime_is_its_latest_release():
         latest = [one for one in releases
                   if load_runtime(one).counted is None or one.endswith("@2023")]
         latest = [one for one in latest if not one.endswith(
-            ("-os", "-dcheck", "-nudge", "-core", "-default"))]
+            ("-os", "-dcheck", "-nudge", "-core", "-default", "-time"))]
         assert load_runtime(name).identity == latest[-1]
     assert load_runtime("x-cube-ai").version == "10.2.0"
 
@@ -129,7 +129,7 @@ def default(board, graph, **changes):
 
 @pytest.mark.parametrize(("board", "identity"), [
     # X-CUBE-AI at the newest release measured on the board, else on its core
-    ("nucleo_l4r5zi", "x-cube-ai@9.0.0"), ("nucleo_u575zi_q", "x-cube-ai@10.2.0"),
+    ("nucleo_l4r5zi", "x-cube-ai@9.0.0-time"), ("nucleo_u575zi_q", "x-cube-ai@10.2.0-time"),
     ("stm32h747i_disco", "x-cube-ai@10.0.0"), ("b_u585i_iot02a", "x-cube-ai@10.0.0"),
     ("nucleo_f746zg", "x-cube-ai@10.0.0"), ("nucleo_f401re", "x-cube-ai@9.0.0"),
     ("nucleo_u385rg_q", "x-cube-ai@10.2.0"), ("stm32n6570_dk", "neural-art@3.0.0"),
@@ -152,7 +152,7 @@ def test_a_chip_with_a_longer_prefix_goes_before_its_family(kws):
     ("int16", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1-os"),
     ("uint8", "nucleo_l4r5zi", "tflm-cmsis-nn@2.3.1-os"),
     ("uint8", "esp32s3_devkitc", "tflm-reference@2026"),
-    ("float32", "nucleo_l4r5zi", "x-cube-ai@9.0.0"),
+    ("float32", "nucleo_l4r5zi", "x-cube-ai@9.0.0-time"),
     ("float32", "esp32s3_devkitc", "tflm-reference@2026"),
     ("float32", "rpi_pico", "tflm-cmsis-nn@2026")])
 def test_the_default_runs_the_types_of_the_network(kws, dtype, board, identity):
@@ -219,7 +219,7 @@ def test_a_type_the_best_known_lacks_takes_the_portable_one(kws):
 
 def test_the_default_is_said_with_what_else_was_measured(kws):
     note, = deploy(kws, BOARD).notes
-    assert "x-cube-ai@9.0.0, what STM32CubeMX builds by default: none was asked for" in note
+    assert "-time, what STM32CubeMX builds with option time: none was asked for" in note
     assert "microtvm@2022" in note and "\n" not in note
     assert not deploy(kws, BOARD, runtime="x-cube-ai@9.0.0").notes
 
@@ -236,7 +236,7 @@ def test_routines_of_a_boot_rom_run_on_no_chip_without_it(kws):
     # that was counted, else the newest measured on the core
     ("nucleo_l4r5zi", "tflm-cmsis-nn", "tflm-cmsis-nn@2.3.1-os", "measured on nucleo_l4r5zi"),
     ("nucleo_f401re", "x-cube-ai", "x-cube-ai@9.0.0", "measured on a cortex-m4"),
-    ("nucleo_l4r5zi", "x-cube-ai", "x-cube-ai@9.0.0", "measured on nucleo_l4r5zi"),
+    ("nucleo_l4r5zi", "x-cube-ai", "x-cube-ai@9.0.0-time", "measured on nucleo_l4r5zi"),
     ("b_u585i_iot02a", "st-edge-ai", "st-edge-ai@3.0.0", "measured on b_u585i_iot02a"),
     ("apollo510_evb", "tflm-cmsis-nn", "tflm-cmsis-nn@2023", ""),
     ("stm32n6570_dk", "neural-art", "neural-art@3.0.0", ""),
@@ -266,6 +266,14 @@ def test_a_library_nobody_described_is_asked_for_by_name(kws):
     assert deploy(kws, BOARD).replace({"runtime": "unknown"}).runtime == deployment.runtime
 
 
+def test_a_build_nobody_measured_there_says_so(kws):
+    measured, default = (predict_calibrated(deploy(kws, BOARD, runtime=f"x-cube-ai@9.0.0{build}"))
+                         for build in ("-time", ""))
+    assert measured.certainty.measured and not default.certainty.measured
+    assert default.certainty.extrapolating == ("x-cube-ai@9.0.0 was never measured on " + BOARD,)
+    assert 1.1 < default.time_us / measured.time_us < 1.4  # by the options of other releases
+
+
 @pytest.mark.parametrize("name, near", [
     ("unkown", "unknown"), ("tflm", "tflm-cmsis-nn or tflm-esp-nn or tflm-reference"),
     ("CMSIS-NN", "cmsis-nn"),
@@ -279,8 +287,8 @@ def test_a_known_name_mistyped_is_refused(kws, name, near):
 def test_the_runtime_that_would_narrow_is_named_with_its_interval(kws):
     described = describe_measured_runtime(
         predict_calibrated(deploy(kws, BOARD, runtime="tflm-cmsis-nn@2023")))
-    best = predict_calibrated(deploy(kws, BOARD, runtime="x-cube-ai@9.0.0"))
-    assert len(described) == 1 and "x-cube-ai@9.0.0 was, and is predicted" in described[0]
+    best = predict_calibrated(deploy(kws, BOARD, runtime="x-cube-ai@9.0.0-time"))
+    assert len(described) == 1 and "x-cube-ai@9.0.0-time was, and is predicted" in described[0]
     assert format_time(best.certainty.time_us.low) in described[0]
     assert describe_measured_runtime(best) == ()
     large = predict_calibrated(deploy("ic", BOARD, runtime="unknown"))

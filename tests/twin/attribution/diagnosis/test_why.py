@@ -265,8 +265,8 @@ def test_a_time_that_is_too_short_is_of_the_faster_library_known_there():
     said = " ".join(run("why", "kws", "-b", "nucleo_l4r5zi", "--runtime", LIBRARY, "--measured",
                         "46ms").stdout.split())
     time = format_time(twin.predict(deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai")).time_us)
-    assert f"(x-cube-ai@9.0.0 instead of tflm-cmsis-nn): {time} expected if it is" in said
-    assert "--runtime x-cube-ai@9.0.0" in said and "in general" not in said
+    assert f"(x-cube-ai@9.0.0-time instead of tflm-cmsis-nn): {time} expected if it is" in said
+    assert "--runtime x-cube-ai@9.0.0-time" in said and "in general" not in said
     named = foresee([deploy("kws", "nucleo_l4r5zi", runtime="tflm-cmsis-nn")], library="name")
     for outlook in (named, foresee([deploy("kws", "nucleo_l4r5zi", runtime=LIBRARY)])):
         found = weighing.explain(outlook, [46e3])  # It takes as long whichever release was meant.

@@ -173,6 +173,6 @@ def test_what_is_assumed_is_compared_with_nothing() -> None:
                           Table(rows=rows)))
     assert "cells of half: 2 assumed (compared with nothing)" in said
     made = {runtime: twin.sweep("kws", "nucleo_l4r5zi", runtimes=runtime).rows[0].cell
-            for runtime in ("tflm-cmsis-nn@2026", "cmsis-nn@6.0", "x-cube-ai@9.0.0",
+            for runtime in ("tflm-cmsis-nn@2026", "cmsis-nn@6.0", "x-cube-ai@9.0.0-time",
                             "st-edge-ai@4.0.0")}
     assert [*made.values()] == ["counted", "lowered", "measured", "assumed"]
