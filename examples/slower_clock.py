@@ -12,7 +12,7 @@ CLOCKS_MHZ = (120, 80, 48, 32, 24, 16)
 
 def main() -> None:
     """Print time, energy and the largest cause at each clock."""
-    deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0")
+    deployment = twin.deploy("kws", "nucleo_l4r5zi", runtime="x-cube-ai@9.0.0-time")
     print("   MHz       ms       uJ  largest cause")
     for clock_mhz in CLOCKS_MHZ:
         changed = deployment.replace({"clocks.cpu.frequency_hz": f"{clock_mhz}MHz"})
