@@ -192,7 +192,8 @@ def test_each_of_several_windows_is_a_run_of_so_many_inferences():
     ((100.0, 300.0), [0], [80.0], None, r".--runs.; it is as long as 2.50$"),
     ((100.0, 300.0), [0], [50.0], 0, r".--runs.; it is as long as 4.00$"),
     ((100.0, 300.0), [0], [50.0], 5, r"window lasts 0.2 ms; 5 inferences of 0.05 ms as measured "
-     r"take 0.25 ms \(-20.0%, accepted: 3% either way\). It would hold 4, or 5 at 1.25 x the c"),
+     r"take 0.25 ms \(-20.0%, accepted: 3% either way\). It would hold 4, or 5 at 1.25 x the "
+     r"clock. Is the number"),
     ((100.0, 300.0), [0], [80.0], 3, r"\(-16.7%, accepted: 3% either way\). Is the number")])
 def test_marks_that_say_nothing_are_refused_with_what_would_do(
         marks, layers, times_us, runs, said):
