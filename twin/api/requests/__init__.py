@@ -161,13 +161,13 @@ def takes(request: Callable[Fields, Asked]
 def checks(function: Callable[..., Any]) -> Callable[..., Any]:
     """Make a function of Python read its arguments as one of a request does; see `takes`."""
     signature = inspect.signature(function)
+    hints: dict[str, tuple[Option, Any]] = {}
+    for name, each in signature.parameters.items():
+        with suppress(NameError, TypeError):  # Of a name for type checkers only.
+            hints[name] = Option(), eval(each.annotation, function.__globals__)
 
     @wraps(function)
     def checked(*args: Any, **named: Any) -> Any:
-        hints: dict[str, tuple[Option, Any]] = {}
-        for name, each in signature.parameters.items():
-            with suppress(NameError, TypeError):  # Of a name for type checkers only.
-                hints[name] = Option(), eval(each.annotation, function.__globals__)
         bound = _bind(function.__name__, signature, hints, args, named)
         return function(*bound.args, **bound.kwargs)
 
